@@ -5,11 +5,13 @@ another one's name. python/generated.py says by whom each must have been called.
 import re
 import signal
 
+from judge import at_most
 from pythons import QUICK_VERSIONS, everything, installed
 from python_oracle import PYTHON_ERROR, is_python
 from support import *
 
 CALLERS, PADS, TEXT_LINES = 251, 13, 8  # generated.py
+WRONG_MOST = 1e-4  # of the frames
 SECONDS = 1.5 if QUICK else 5
 tap = Tap("python_generated")
 need(tap)
@@ -73,8 +75,10 @@ def check(python):
     objects = 3 * made / SECONDS
     tap.ok(objects >= 10000 * 0.5 and frames >= (100 if QUICK else 700), f"{python.name}: code objects come and go", f"{objects:.0f} a second, "
            f"{frames} frames of them in {total(profile.of(load))} samples")
-    # None at all: the cookie has co_version from 3.12 on; before, the end of a module's file name (docs/python.md).
-    fine = tap.ok(not wrong, f"{python.name}: none has another one's name or line", sum(wrong.values()))
+    # The cookie has co_version from 3.12 on: none at all. Before, a function can lie where an earlier one lay with all it refers to: 1 of 2,067
+    # frames and 1 of 2,146 were seen with 3.7, none with others (docs/python.md).
+    bad = sum(wrong.values())
+    fine = tap.ok(not bad or (python.number < (3, 12) and at_most(bad, frames, WRONG_MOST)), f"{python.name}: none has another one's name or line", bad)
     fine &= tap.ok(named >= 0.999 * frames, f"{python.name}: they are named", f"{100 * named / max(frames, 1):.2f} %")
     if not fine:
         for what, count in sorted({**wrong, **unnamed}.items(), key=lambda e: -e[1])[:4]:
