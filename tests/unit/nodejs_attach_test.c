@@ -576,6 +576,35 @@ static void code_that_cannot_be(void **state)
 	}
 }
 
+/* The function that was compiled is called with -1 where it is inlined into itself: a recursion is shown as one. */
+static void recursion_that_is_inlined(void **state)
+{
+	static struct runtime_shown shown[RUNTIME_EXPAND_MAX];
+	static struct nodejs_image m;
+	scoped(buf_release) struct buf room = BUF_INIT(MIB(1));
+	char remark[RUNTIME_WHY_MAX] = "";
+
+	(void)state;
+	for (uint32_t index = UINT32_MAX - 1; index; index++) { /* the first one stands for no function */
+		struct nodejs_process *p = calloc(1, sizeof(*p));
+		bool is_known = index == UINT32_MAX;
+		struct runtime_function f;
+
+		assert_non_null(p);
+		image_make(&m, nodejs_version_find(10, 2));
+		put_code(&m, 90, PLACE(2, 0));
+		put_at(&m, CODE + KIB(6) + 24, index);
+		assert_int_equal(read_code(&m, p, 1, &room, remark, &f), is_known ? 0 : -EBADMSG);
+		if (is_known) {
+			assert_int_equal(nodejs_expand(&f, 0, true, shown), 2);
+			assert_true(str_eq(shown[0].function.name, shown[1].function.name));
+			assert_int_equal(shown[0].line, 2);
+			assert_int_equal(shown[1].line, 3);
+		}
+		nodejs_unlearn(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -589,6 +618,7 @@ int main(void)
 		cmocka_unit_test(tables_that_are_made_late),
 		cmocka_unit_test(lines_that_were_too_much),
 		cmocka_unit_test(code_that_cannot_be),
+		cmocka_unit_test(recursion_that_is_inlined),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,7 +191,10 @@ static int add_function(struct reading *rd, uint64_t sfi, int64_t position)
 	return rd->out->error;
 }
 
-/* {position, index of the function among the literals}: 16 bytes each. */
+#define NOT_AMONG_LITERALS UINT32_MAX /* V8: DeoptimizationData::GetInlinedFunction() */
+
+/* {position, index of the function among the literals}: 16 bytes each. The function that was compiled is none of the
+ * literals: where it is inlined into itself, it has no index. */
 static int read_inlining(const struct reading *rd, uint32_t id, uint64_t *position, uint64_t *sfi)
 {
 	const struct nodejs_layout *l = rd->heap->layout;
@@ -206,9 +209,12 @@ static int read_inlining(const struct reading *rd, uint32_t id, uint64_t *positi
 		r = nodejs_read(rd->heap, words, sizeof(words), at + (uint64_t)l->array_data + id * 16ULL);
 	if (r < 0)
 		return r;
-	if ((uint32_t)words[1] >= rd->inlined_count) /* -1: what has no function of its own */
-		return -EBADMSG;
 	*position = words[0];
+	*sfi = rd->sfi;
+	if ((uint32_t)words[1] == NOT_AMONG_LITERALS)
+		return 0;
+	if ((uint32_t)words[1] >= rd->inlined_count)
+		return -EBADMSG;
 	return array_word(rd->heap, rd->literals, (uint32_t)words[1], sfi);
 }
 
