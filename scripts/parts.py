@@ -31,7 +31,9 @@ def git(*args, root=ROOT):
 
 
 def matches(path, declared):
-    """Does a declared path (a file, or a folder with a slash at its end, or a beginning with * at its end) cover @path?"""
+    """Does a declared path (a file, a folder with a slash at its end, a folder's own files with /. at its end, a beginning with *) cover @path?"""
+    if declared.endswith("/."):
+        return os.path.dirname(path) == declared[:-2]
     if declared.endswith("*"):
         return path.startswith(declared[:-1])
     return path.startswith(declared) if declared.endswith("/") else path == declared
