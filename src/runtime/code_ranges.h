@@ -8,7 +8,7 @@
 #include "abi/runtimes.h"
 #include "runtime/runtime.h"
 
-/** code_ranges_fn - @maps: the file's text. @ranges: ABI_CODE_RANGES. Pure. Return: how many. */
+/** code_ranges_fn - @maps: the file's text. @ranges: ABI_CODE_RANGES. Pure. Return: how many, or -errno, as sync(). */
 typedef int code_ranges_fn(struct str maps, struct abi_code_range *ranges);
 
 /** code_ranges_read - Return: as @find, or -errno: the file cannot be read. */

@@ -200,7 +200,8 @@ struct runtime {
 	 *	made, which the native walk cannot cross by itself; NULL: there is none
 	 * @info: as attach() filled it; what of it is another now is renewed there
 	 * @ranges: ABI_CODE_RANGES; low and size are to be filled. Who calls judges them.
-	 * Return: how many; -errno: they could not be read, those of last time stay.
+	 * Return: how many; -errno: they could not be read, those of last time stay; -EAGAIN: likewise, they may be
+	 *	seen a moment later.
 	 */
 	int (*sync)(const struct runtime_binary *binary, const struct runtime_target *target, void *info,
 		    struct abi_code_range *ranges);

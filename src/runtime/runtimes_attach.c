@@ -201,12 +201,14 @@ int runtimes_tell_again(struct runtimes *r, struct runtimes_entry *e)
 }
 
 /* Return: whether the ranges are others than before. */
-static bool sync_one(struct runtimes *r, const struct runtime_target *target, struct runtimes_attached *a, void *info)
+static bool sync_one(struct runtimes *r, struct runtimes_entry *e, const struct runtime_target *target,
+		     struct runtimes_attached *a, void *info)
 {
 	const struct runtime_binary *binary = a->probed->binary;
 	struct abi_code_range ranges[ABI_CODE_RANGES] = { 0 };
 	int count = binary->runtime->sync ? binary->runtime->sync(binary, target, info, ranges) : -ENOTSUP;
 
+	e->hides_code |= count == -EAGAIN;
 	if (count < 0)
 		return false;
 	must(count <= ABI_CODE_RANGES);
@@ -246,7 +248,7 @@ void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir)
 		if (a->state != RUNTIMES_READY)
 			continue;
 		memcpy(info, a->info, a->info_size);
-		e->head_is_old |= sync_one(r, &target, a, info);
+		e->head_is_old |= sync_one(r, e, &target, a, info);
 		if (memcmp(info, a->info, a->info_size) != 0 && may_tell(r, e, dir))
 			renew(r, e, a, info);
 	}
@@ -343,7 +345,7 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 		result = runtime->attach(a->probed->binary, &target, info);
 	must(result <= RUNTIME_INFO_MAX);
 	if (result > 0)
-		ignore(sync_one(r, &target, a, info));
+		ignore(sync_one(r, e, &target, a, info));
 	same = check_same(r, dir, &e->key);
 	if (same < 0)
 		return same == -ESRCH ? -ESRCH : -EAGAIN;

@@ -77,6 +77,8 @@ struct runtimes_entry {
 	bool is_pending;              /* there is a struct runtimes_pending of it */
 	bool is_searching;            /* its mappings are read until a runtime is among them */
 	bool head_is_old;             /* ranges have changed since the sink was told of them */
+	bool hides_code;              /* at the last look: sync() said -EAGAIN */
+	uint8_t hidden_looks;         /* for that reason, since its mappings were told of last */
 	char *application, *metadata; /* owned, or NULL */
 	size_t described_count;       /* attached ones that were not pending when these were found out; the worker's */
 	struct abi_runtimes head;     /* as the sink was told last; exec_id and start_ns 0: nothing */
@@ -242,7 +244,8 @@ int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 /** runtimes_tell_again - the sink what it has been told of all that are ready: it may have forgotten. What cannot be
  * told is pending. Return: 0; -EAGAIN: something is. */
 int runtimes_tell_again(struct runtimes *r, struct runtimes_entry *e) warn_unused;
-/** runtimes_sync - ask those that are ready where their code is now, and tell the sink what has changed. */
+/** runtimes_sync - ask those that are ready where their code is now, and tell the sink what has changed. e->hides_code is
+ * set when one says that it cannot be seen just now. */
 void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir);
 /**
  * runtimes_add_range - one more range of code, as a process says it is

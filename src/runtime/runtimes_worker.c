@@ -21,6 +21,7 @@
 	(-10) /* a process that has just begun is asked within milliseconds, or its first samples are lost */
 #define LATE_NS (100 * NSEC_PER_MSEC) /* between two looks at ranges because of code that cannot be read */
 #define DELAY_MIN_NS (2 * NSEC_PER_MSEC)
+#define HIDDEN_LOOKS 8
 #define DELAY_MAX_NS (100 * NSEC_PER_MSEC)
 #define PATIENCE_NS (10 * NSEC_PER_SEC) /* then ever more rarely */
 #define DELAY_RARE_NS (60 * NSEC_PER_SEC)
@@ -131,9 +132,10 @@ static struct runtimes_entry *get_entry(struct runtimes *r, const struct program
 	return runtimes_entry_get(r, p);
 }
 
-static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t least_ns)
+/* The next look is in @delay_ns, and none that hasten() wants in @earliest_ns. */
+static void put_pending_in(struct runtimes *r, struct runtimes_entry *e, uint64_t delay_ns, uint64_t earliest_ns)
 {
-	uint64_t now = clock_monotonic_ns(r->clock), delay = MAX(delay_of(now - e->since_ns), least_ns);
+	uint64_t now = clock_monotonic_ns(r->clock);
 
 	if (e->is_pending)
 		return;
@@ -142,9 +144,28 @@ static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t l
 		return;
 	}
 	r->pending[r->pending_count++] =
-		(struct runtimes_pending){ .key = e->key, .due_ns = now + delay, .since_ns = e->since_ns };
+		(struct runtimes_pending){ .key = e->key, .due_ns = now + delay_ns, .since_ns = e->since_ns };
 	e->is_pending = true;
-	e->earliest_ns = now + MAX(MIN(delay, (uint64_t)DELAY_MAX_NS), least_ns);
+	e->earliest_ns = now + earliest_ns;
+}
+
+static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t least_ns)
+{
+	uint64_t delay = MAX(delay_of(clock_monotonic_ns(r->clock) - e->since_ns), least_ns);
+
+	put_pending_in(r, e, delay, MAX(MIN(delay, (uint64_t)DELAY_MAX_NS), least_ns));
+}
+
+/* Its code is hidden while its compiler writes, for less than a millisecond each time. A runtime without a compiler may
+ * look the same, so it is asked again some times only: HIDDEN_LOOKS, half a second in all. */
+static void put_hidden(struct runtimes *r, struct runtimes_entry *e)
+{
+	uint64_t delay = (uint64_t)DELAY_MIN_NS << e->hidden_looks;
+
+	if (e->hidden_looks >= HIDDEN_LOOKS)
+		return;
+	e->hidden_looks++;
+	put_pending_in(r, e, delay, delay);
 }
 
 /* A pending process was told of once more: it has another runtime, or new files. It is looked at now, though no sooner
@@ -232,6 +253,7 @@ static void look(struct runtimes *r, struct runtimes_entry *e)
 		forget_entry(r, e);
 		return;
 	}
+	e->hides_code = false;
 	if (!e->is_searching)
 		runtimes_sync(r, e, dir);
 	result = e->is_searching ? -EAGAIN : runtimes_attach(r, e, dir);
@@ -243,6 +265,8 @@ static void look(struct runtimes *r, struct runtimes_entry *e)
 		put_pending(r, e, 0);
 	else if (result == -ENOSPC)
 		wait_for_room(r, e->key);
+	else if (e->hides_code)
+		put_hidden(r, e);
 }
 
 /* ---- messages ---- */
@@ -429,6 +453,8 @@ static void see(struct runtimes *r, struct runtimes_message *m)
 	if (is_unsure && dir >= 0)
 		see_long(r, m, program);
 	e = runtimes_entry_find(r, &m->process);
+	if (e)
+		e->hidden_looks = 0;
 	if (e && e->is_pending)
 		hasten(r, e);
 	else if (e && e->attached_count && !was_looked_at)
@@ -506,6 +532,8 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 	}
 	if (is_pending || to->is_searching)
 		put_pending(r, to, 0);
+	else if (from->hides_code && from->is_pending)
+		put_hidden(r, to);
 	else
 		runtimes_want_description(r, to);
 }

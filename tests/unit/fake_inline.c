@@ -99,6 +99,8 @@ static int inline_sync(const struct runtime_binary *binary, const struct runtime
 
 	if (r < 0)
 		return r;
+	if (state.hides)
+		return -EAGAIN;
 	fake->low = state.low;
 	ranges[0] = (struct abi_code_range){ .low = state.low, .size = state.size };
 	return state.size ? 1 : 0;

@@ -38,6 +38,7 @@ struct fake_inline_state { /* in the process */
 	uint64_t ready, version;
 	uint64_t low, size; /* of its code */
 	uint64_t epoch;     /* counts code that was freed */
+	uint64_t hides;     /* its code cannot be seen just now */
 };
 
 struct fake_code { /* of fake_inline, in the process: what its compiler wrote down for one piece of code */

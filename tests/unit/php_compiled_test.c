@@ -16,10 +16,10 @@ static void ranges(void **state)
 	} cases[] = {
 		{ "compiled code", SHARED CODE PROGRAM, 1 },
 		{ "no opcache", PROGRAM, 0 },
-		{ "opcache alone", SHARED PROGRAM, 0 },
+		{ "opcache alone, or code that is being written", SHARED PROGRAM, -EAGAIN },
 		{ "not behind the data", CODE PROGRAM, 0 },
-		{ "something in between", SHARED PROGRAM CODE, 0 },
-		{ "of another file", "55abaea00000-55abb6a00000 rw-s 00000000 00:01 7 /dev/zero (deleted)\n" CODE, 0 },
+		{ "something in between", SHARED PROGRAM CODE, -EAGAIN },
+		{ "of another file", "55abaea00000-55abb6a00000 rw-s 00000000 00:01 7 /dev/zero (deleted)\n" CODE, -EAGAIN },
 		{ "malformed lines", "x\n" SHARED CODE "55abb6a0", 1 },
 		{ "nothing", "", 0 },
 	};
@@ -30,7 +30,7 @@ static void ranges(void **state)
 
 		print_message("  %s\n", cases[i].name);
 		assert_int_equal(php_compiled_ranges(str_of(cases[i].maps), out), cases[i].want);
-		if (!cases[i].want)
+		if (cases[i].want <= 0)
 			continue;
 		assert_int_equal(out[0].low, 0x55abb6a00000);
 		assert_int_equal(out[0].size, 0x2000000);

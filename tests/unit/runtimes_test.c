@@ -2145,6 +2145,48 @@ static void ranges_follow(void **state)
 	fixture_close(&f);
 }
 
+/* Code that cannot be seen just now: what was known of it stays, and it is looked for again a moment later, though not for
+ * ever. */
+static void hidden_code_is_looked_for_again(void **state)
+{
+	static const struct runtime *const only[] = { &fake_inline, NULL };
+	const struct runtimes_config cfg = { .runtimes = only, .host_root = "", .clock = &clock_system };
+	struct abi_runtimes head = { 0 };
+	struct fixture f = { 0 };
+	struct program p;
+
+	(void)state;
+	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x10000000, .size = 4096 };
+	fixture_open(&f);
+	runtimes_close(f.runtimes);
+	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
+	p = program_of(&f, getpid(), 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	fake_inline_state.hides = 1;
+	fake_inline_state.low = 0x20000000;
+	see(&f, &p);
+	usleep(50000);
+	assert_int_equal(runtimes_head(f.runtimes, &p, &head), 0);
+	assert_int_equal(head.range_count, 1);
+	assert_int_equal(head.ranges[0].low, 0x10000000);
+	fake_inline_state.hides = 0;
+	for (int turn = 0; turn < PATIENCE_MS && head.ranges[0].low != 0x20000000; turn++) {
+		usleep(1000);
+		assert_int_equal(runtimes_head(f.runtimes, &p, &head), 0);
+	}
+	assert_int_equal(head.ranges[0].low, 0x20000000);
+	fake_inline_state.hides = 1;
+	see(&f, &p);
+	usleep(900000); /* half a second is enough */
+	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x30000000, .size = 4096 };
+	usleep(300000);
+	assert_int_equal(runtimes_head(f.runtimes, &p, &head), 0);
+	assert_int_equal(head.ranges[0].low, 0x20000000);
+	fake_inline_state = (struct fake_inline_state){ 0 };
+	fixture_close(&f);
+}
+
 /* The sampler walks nothing of it, beside one that copies stacks: where frames are in line the host walks them. */
 static void the_host_walks_in_line(void **state)
 {
@@ -2360,6 +2402,7 @@ int main(void)
 		cmocka_unit_test(out_of_memory),
 		cmocka_unit_test(ranges_are_judged),
 		cmocka_unit_test(ranges_follow),
+		cmocka_unit_test(hidden_code_is_looked_for_again),
 		cmocka_unit_test(the_host_walks_in_line),
 		cmocka_unit_test(by_frame_pointers_it_is_said),
 		cmocka_unit_test(threads_have_their_runtimes_names),
