@@ -136,7 +136,12 @@ describe('the Files page', { skip: reason || false }, () => {
 		assert.ok(longest < STILL_MS, `${longest} ms`);
 		assert.ok(said.some((text) => /^(loading|reading) large\.folded: \d+ %$/.test(text)), said.join('|'));
 		await page.setInputFiles('#file', path); // the same again
-		await page.locator('#reading-stop').click();
+		await page.waitForFunction(() => { // at once: the file may be read before a pointer has got there
+			const stop = document.getElementById('reading-stop');
+			const isThere = stop.checkVisibility();
+			if (isThere) stop.click();
+			return isThere;
+		}, null, { polling: 'raf' });
 		await page.waitForFunction(() => document.getElementById('reading').hidden && !window.__app.file);
 		assert.equal(await page.locator('#trouble').isHidden(), true);
 		await page.setInputFiles('#file', path);
