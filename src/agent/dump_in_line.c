@@ -2,10 +2,13 @@
 /* A runtime whose frames are frames of the native stack: its steps in the walk, and the functions of its frames. */
 #include "agent/dump_int.h"
 
+#include <time.h>
+
 #include "base/array.h"
 #include "walk/walk_native.h"
 
 #define CODE_ROOM_MAX MIB(16)
+#define HIDDEN_LOOKS 5 /* at compiled code that is being written */
 
 int dump_learn(struct dumper *d, struct dump_runtime *found)
 {
@@ -16,10 +19,24 @@ int dump_learn(struct dumper *d, struct dump_runtime *found)
 	return r;
 }
 
+/* Return: how many ranges; -errno. */
+static int find_ranges(struct dumper *d, const struct runtime_binary *binary)
+{
+	const struct timespec pause = { .tv_nsec = NSEC_PER_MSEC };
+	int count = -EAGAIN;
+
+	for (int look = 0; count == -EAGAIN && look < HIDDEN_LOOKS; look++) {
+		if (look)
+			nanosleep(&pause, NULL);
+		count = binary->runtime->sync(binary, &d->target, d->info, d->ranges);
+	}
+	return count;
+}
+
 int dump_sync(struct dumper *d, const struct runtime_binary *binary)
 {
 	const struct runtime *runtime = binary->runtime;
-	int count = runtime->sync ? runtime->sync(binary, &d->target, d->info, d->ranges) : 0, r = 0;
+	int count = runtime->sync ? find_ranges(d, binary) : 0, r = 0;
 
 	if (runtime->learn_process)
 		r = runtime->learn_process(&d->target, d->info, &d->learnt);

@@ -77,8 +77,8 @@ struct runtimes_entry {
 	bool is_pending;              /* there is a struct runtimes_pending of it */
 	bool is_searching;            /* its mappings are read until a runtime is among them */
 	bool head_is_old;             /* ranges have changed since the sink was told of them */
-	bool hides_code;              /* at the last look: sync() said -EAGAIN */
-	uint8_t hidden_looks;         /* for that reason, since its mappings were told of last */
+	bool hides_code;              /* at the last look: sync() said -EAGAIN; the worker's */
+	uint8_t hidden_looks;         /* for that reason, since its mappings were told of last; the worker's */
 	char *application, *metadata; /* owned, or NULL */
 	size_t described_count;       /* attached ones that were not pending when these were found out; the worker's */
 	struct abi_runtimes head;     /* as the sink was told last; exec_id and start_ns 0: nothing */

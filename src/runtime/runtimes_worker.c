@@ -28,7 +28,7 @@
 #define SEARCH_NS (5 * NSEC_PER_SEC) /* a program that has not loaded its runtime by then is seen by its mappings */
 #define SWEEP_NS (10 * NSEC_PER_SEC)
 #define FULL_NS (10 * NSEC_PER_SEC) /* without room the next look is so late: there are thousands of them */
-/* A quarter of the time is for looks at processes that are not ready, so much of it at once. The rest is for others'
+/* A quarter of the time is for looks at processes that are not ready or hide their code, so much of it at once. The rest is for others'
  * names. What one look takes beyond LOOKS_DEBT_NS is not counted: it waited for a disk. */
 #define LOOKS_SHARE 4
 #define LOOKS_BURST_NS ((int64_t)(50 * NSEC_PER_MSEC))
@@ -132,40 +132,36 @@ static struct runtimes_entry *get_entry(struct runtimes *r, const struct program
 	return runtimes_entry_get(r, p);
 }
 
-/* The next look is in @delay_ns, and none that hasten() wants in @earliest_ns. */
-static void put_pending_in(struct runtimes *r, struct runtimes_entry *e, uint64_t delay_ns, uint64_t earliest_ns)
+/* The next look is in @delay_ns, and none that hasten() wants in @earliest_ns. Return: whether there was room. */
+static bool put_pending_in(struct runtimes *r, struct runtimes_entry *e, uint64_t delay_ns, uint64_t earliest_ns)
 {
 	uint64_t now = clock_monotonic_ns(r->clock);
 
 	if (e->is_pending)
-		return;
-	if (array_grow(&r->pending, &r->pending_cap, r->pending_count, RUNTIMES_PENDING_MAX) < 0) {
-		forget_entry(r, e); /* its mappings are told again in half a minute */
-		return;
-	}
+		return true;
+	if (array_grow(&r->pending, &r->pending_cap, r->pending_count, RUNTIMES_PENDING_MAX) < 0)
+		return false;
 	r->pending[r->pending_count++] =
 		(struct runtimes_pending){ .key = e->key, .due_ns = now + delay_ns, .since_ns = e->since_ns };
 	e->is_pending = true;
 	e->earliest_ns = now + earliest_ns;
+	return true;
 }
 
 static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t least_ns)
 {
 	uint64_t delay = MAX(delay_of(clock_monotonic_ns(r->clock) - e->since_ns), least_ns);
 
-	put_pending_in(r, e, delay, MAX(MIN(delay, (uint64_t)DELAY_MAX_NS), least_ns));
+	if (!put_pending_in(r, e, delay, MAX(MIN(delay, (uint64_t)DELAY_MAX_NS), least_ns)))
+		forget_entry(r, e); /* its mappings are told again in half a minute */
 }
 
-/* Its code is hidden while its compiler writes, for less than a millisecond each time. A runtime without a compiler may
- * look the same, so it is asked again some times only: HIDDEN_LOOKS, half a second in all. */
+/* Its code is hidden while its compiler writes, mostly for less than a millisecond. A runtime without a compiler may look
+ * the same, so it is asked again some times only: HIDDEN_LOOKS, half a second in all. */
 static void put_hidden(struct runtimes *r, struct runtimes_entry *e)
 {
-	uint64_t delay = (uint64_t)DELAY_MIN_NS << e->hidden_looks;
-
-	if (e->hidden_looks >= HIDDEN_LOOKS)
-		return;
-	e->hidden_looks++;
-	put_pending_in(r, e, delay, delay);
+	if (e->hidden_looks < HIDDEN_LOOKS) /* no room: it is known anyway */
+		ignore(put_pending_in(r, e, (uint64_t)DELAY_MIN_NS << e->hidden_looks++, DELAY_MIN_NS));
 }
 
 /* A pending process was told of once more: it has another runtime, or new files. It is looked at now, though no sooner
@@ -233,7 +229,7 @@ static void wait_for_room(struct runtimes *r, struct program key)
 		put_pending(r, e, least_ns);
 }
 
-/* One look at a process that is not ready. */
+/* One look at a process: is it ready, and where is its code now? */
 static void look(struct runtimes *r, struct runtimes_entry *e)
 {
 	scoped(closep) int dir = runtimes_open_process(r, &e->key);
@@ -501,6 +497,7 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 	if (!to || !from)
 		return;
 	to->is_searching = from->is_searching;
+	to->hides_code = from->hides_code && from->is_pending;
 	pthread_mutex_lock(&r->lock);
 	to->attached_count = from->attached_count;
 	for (size_t i = 0; i < from->attached_count; i++) {
@@ -532,7 +529,7 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 	}
 	if (is_pending || to->is_searching)
 		put_pending(r, to, 0);
-	else if (from->hides_code && from->is_pending)
+	else if (to->hides_code)
 		put_hidden(r, to);
 	else
 		runtimes_want_description(r, to);

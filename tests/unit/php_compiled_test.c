@@ -17,6 +17,7 @@ static void ranges(void **state)
 		{ "compiled code", SHARED CODE PROGRAM, 1 },
 		{ "no opcache", PROGRAM, 0 },
 		{ "opcache alone, or code that is being written", SHARED PROGRAM, -EAGAIN },
+		{ "what workers of php-fpm share", "7f11aa000000-7f11aa001000 rw-s 00000000 00:01 7 /dev/zero (deleted)\n" PROGRAM, 0 },
 		{ "not behind the data", CODE PROGRAM, 0 },
 		{ "something in between", SHARED PROGRAM CODE, -EAGAIN },
 		{ "of another file", "55abaea00000-55abb6a00000 rw-s 00000000 00:01 7 /dev/zero (deleted)\n" CODE, -EAGAIN },

@@ -2178,11 +2178,63 @@ static void hidden_code_is_looked_for_again(void **state)
 	assert_int_equal(head.ranges[0].low, 0x20000000);
 	fake_inline_state.hides = 1;
 	see(&f, &p);
-	usleep(900000); /* half a second is enough */
+	usleep(2000000); /* half a second is enough */
 	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x30000000, .size = 4096 };
-	usleep(300000);
+	usleep(600000);
 	assert_int_equal(runtimes_head(f.runtimes, &p, &head), 0);
 	assert_int_equal(head.ranges[0].low, 0x20000000);
+	fake_inline_state.hides = 1; /* the next time it is told of it has its eight looks again */
+	see(&f, &p);
+	usleep(20000);
+	fake_inline_state.hides = 0;
+	for (int turn = 0; turn < PATIENCE_MS && head.ranges[0].low != 0x30000000; turn++) {
+		usleep(1000);
+		assert_int_equal(runtimes_head(f.runtimes, &p, &head), 0);
+	}
+	assert_int_equal(head.ranges[0].low, 0x30000000);
+	fake_inline_state = (struct fake_inline_state){ 0 };
+	fixture_close(&f);
+}
+
+/* A child that comes while its parent's code is hidden: that is hidden in it, too, and it is looked for as in the parent. */
+static void a_child_whose_code_is_hidden(void **state)
+{
+	static const struct runtime *const only[] = { &fake_inline, NULL };
+	const struct runtimes_config cfg = { .runtimes = only, .host_root = "", .clock = &clock_system };
+	struct abi_runtimes head = { 0 };
+	struct fixture f = { 0 };
+	struct program parent, child;
+	pid_t pid;
+
+	(void)state;
+	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x10000000, .size = 4096 };
+	fixture_open(&f);
+	runtimes_close(f.runtimes);
+	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
+	parent = program_of(&f, getpid(), 1);
+	see(&f, &parent);
+	wait_for(&f, &parent, RUNTIMES_READY);
+	fake_inline_state.hides = 1;
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		usleep(100000);
+		fake_inline_state.low = 0x20000000;
+		fake_inline_state.hides = 0;
+		for (;;)
+			pause();
+	}
+	child = program_of(&f, pid, 1);
+	see(&f, &parent);
+	runtimes_share(f.runtimes, &child, &parent);
+	wait_for(&f, &child, RUNTIMES_READY);
+	for (int turn = 0; turn < PATIENCE_MS && (!head.range_count || head.ranges[0].low != 0x20000000); turn++) {
+		usleep(1000);
+		assert_int_equal(runtimes_head(f.runtimes, &child, &head), 0);
+	}
+	assert_int_equal(head.range_count, 1);
+	assert_int_equal(head.ranges[0].low, 0x20000000);
+	end(pid);
 	fake_inline_state = (struct fake_inline_state){ 0 };
 	fixture_close(&f);
 }
@@ -2403,6 +2455,7 @@ int main(void)
 		cmocka_unit_test(ranges_are_judged),
 		cmocka_unit_test(ranges_follow),
 		cmocka_unit_test(hidden_code_is_looked_for_again),
+		cmocka_unit_test(a_child_whose_code_is_hidden),
 		cmocka_unit_test(the_host_walks_in_line),
 		cmocka_unit_test(by_frame_pointers_it_is_said),
 		cmocka_unit_test(threads_have_their_runtimes_names),

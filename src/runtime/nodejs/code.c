@@ -209,12 +209,12 @@ static int read_inlining(const struct reading *rd, uint32_t id, uint64_t *positi
 		r = nodejs_read(rd->heap, words, sizeof(words), at + (uint64_t)l->array_data + id * 16ULL);
 	if (r < 0)
 		return r;
+	if ((uint32_t)words[1] >= rd->inlined_count && (uint32_t)words[1] != NOT_AMONG_LITERALS)
+		return -EBADMSG;
 	*position = words[0];
 	*sfi = rd->sfi;
 	if ((uint32_t)words[1] == NOT_AMONG_LITERALS)
 		return 0;
-	if ((uint32_t)words[1] >= rd->inlined_count)
-		return -EBADMSG;
 	return array_word(rd->heap, rd->literals, (uint32_t)words[1], sfi);
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/php/php_int.h"
 
 #define UNNAMED STR("/dev/zero")
+#define SHARED_MIN MIB(8) /* no opcache has less. Tables that php-fpm's and Apache's workers share are smaller */
 
 static bool is_shared_memory(const struct maps_line *line)
 {
@@ -31,7 +32,8 @@ int php_compiled_ranges(struct str maps, struct abi_code_range *ranges)
 			continue;
 		if (is_compiled(&line, &before))
 			ranges[count++] = (struct abi_code_range){ .low = line.start, .size = line.end - line.start };
-		may_hide |= is_shared_memory(&line) && line.writable && !line.offset;
+		may_hide |= is_shared_memory(&line) && line.writable && !line.offset &&
+			    line.end - line.start >= SHARED_MIN;
 		before = line;
 	}
 	return !count && may_hide ? -EAGAIN : count;

@@ -41,7 +41,7 @@ int php_metadata(const struct runtime_binary *binary, const struct runtime_targe
 int php_pool(struct str argv, struct buf *out) warn_unused;
 
 /** php_compiled_ranges - in the text of /proc/PID/maps: where code of PHP's compiler is. @ranges: ABI_CODE_RANGES.
- * Return: how many; -EAGAIN: there is opcache's memory, which hides them if it is written just now. Pure. */
+ * Return: how many; -EAGAIN: there may be opcache's memory, which hides them while they are written. Pure. */
 int php_compiled_ranges(struct str maps, struct abi_code_range *ranges);
 
 enum php_code_id { PHP_CODE_LINE, PHP_CODE_FILE, PHP_CODE_PASS, PHP_CODE_COUNT };
