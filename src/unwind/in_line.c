@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/in_line.h"
 
-/* A stack is read from its copy alone: the thread runs on. Where the copy ends or may go on, the process is not asked.
- */
+/* A stack is read from its copy alone: the thread runs on. Where the copy ends or may go on, and in front of it, the
+ * process is not asked. */
 static int in_line_read(void *self, void *dst, uint32_t size, uint64_t at)
 {
 	struct in_line_world *i = self;
 	struct world_live live = { .pid = i->program.pid };
 	int r = world_copy_read(i->copy, dst, size, at);
 
-	if (r == 0 || !i->steps || i->copy->ran_out)
+	if (r == 0 || !i->steps || i->copy->ran_out || i->copy->is_dead)
 		return r;
 	if (!i->has_read && !i->with->lives(i->with->self, &i->program))
 		return -ESRCH;

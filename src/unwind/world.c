@@ -6,6 +6,7 @@
 
 #include "base/io.h"
 
+#define DEAD_REACH 1024 /* how far in front of a frame's sp walkers read, and more */
 #define STACK_REACH MIB(8) /* how far a stack goes on behind the end of its copy: RLIMIT_STACK as it comes */
 
 /* ---- mappings and rows ---- */
@@ -107,11 +108,20 @@ int world_copy_read(void *self, void *dst, uint32_t size, uint64_t at)
 {
 	struct world_copy *copy = self;
 	uint64_t offset = at - copy->at;
+	uint64_t before = copy->at - at;
 	const struct mapping *m;
 
-	copy->ran_out = false;
+	copy->ran_out = copy->is_dead = false;
 	if (at >= copy->at && offset <= copy->size && size <= copy->size - offset) {
 		memcpy(dst, copy->stack + offset, size);
+		return 0;
+	}
+	copy->is_dead = before - 1 < DEAD_REACH;
+	if (copy->is_dead) {
+		if (before >= size || size - before > copy->size)
+			return -EFAULT;
+		memset(dst, 0, before);
+		memcpy((uint8_t *)dst + before, copy->stack, size - before);
 		return 0;
 	}
 	m = mappings_find(copy->maps, at);

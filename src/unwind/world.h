@@ -47,6 +47,7 @@ struct world_copy {
 	const struct mappings *maps;
 	struct files *files;
 	bool ran_out; /* the last read lay behind the end of the copy: the stack goes on, the copy does not */
+	bool is_dead; /* it lay in front of the copy: what is there now belongs to later frames */
 };
 int world_copy_read(void *self, void *dst, uint32_t size, uint64_t at);
 

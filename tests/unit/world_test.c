@@ -105,6 +105,7 @@ static void live_memory(void **state)
 static void copied_memory(void **state)
 {
 	struct place *p = *state;
+	static const uint8_t zeros[8];
 	uint8_t stack[64], code[16];
 	struct world_copy copy = {
 		.stack = stack, .at = 0x7fff12340000, .size = 64, .maps = &p->maps, .files = p->files
@@ -118,7 +119,11 @@ static void copied_memory(void **state)
 	assert_memory_equal(code, stack + 48, 16);
 	assert_true(world_copy_read(&copy, code, 16, copy.at + 56) < 0 && copy.ran_out);
 	assert_true(world_copy_read(&copy, code, 16, copy.at + 4096) < 0 && copy.ran_out);
-	assert_true(world_copy_read(&copy, code, 16, copy.at - 8) < 0 && !copy.ran_out);
+	assert_int_equal(world_copy_read(&copy, code, 16, copy.at - 8), 0); /* zeros in front of it */
+	assert_memory_equal(code, zeros, 8);
+	assert_memory_equal(code + 8, copy.stack, 8);
+	assert_true(world_copy_read(&copy, code, 16, copy.at - 16) < 0 && copy.is_dead && !copy.ran_out);
+	assert_true(world_copy_read(&copy, code, 16, copy.at - 4096) < 0 && !copy.is_dead && !copy.ran_out);
 	assert_true(world_copy_read(&copy, code, 16, UINT64_MAX - 7) < 0 && !copy.ran_out);
 	assert_true(world_copy_read(&copy, code, 16, 4096) < 0 && !copy.ran_out);
 	assert_int_equal(world_copy_read(&copy, code, 16, here), 0); /* out of the program's file */
