@@ -244,8 +244,8 @@ int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 /** runtimes_tell_again - the sink what it has been told of all that are ready: it may have forgotten. What cannot be
  * told is pending. Return: 0; -EAGAIN: something is. */
 int runtimes_tell_again(struct runtimes *r, struct runtimes_entry *e) warn_unused;
-/** runtimes_sync - ask those that are ready where their code is now, and tell the sink what has changed. e->hides_code is
- * set when one says that it cannot be seen just now. */
+/** runtimes_sync - ask those that are ready where their code is now, and tell the sink what has changed. e->hides_code
+ * is set when one says that it cannot be seen just now. */
 void runtimes_sync(struct runtimes *r, struct runtimes_entry *e, int dir);
 /**
  * runtimes_add_range - one more range of code, as a process says it is

@@ -28,8 +28,8 @@
 #define SEARCH_NS (5 * NSEC_PER_SEC) /* a program that has not loaded its runtime by then is seen by its mappings */
 #define SWEEP_NS (10 * NSEC_PER_SEC)
 #define FULL_NS (10 * NSEC_PER_SEC) /* without room the next look is so late: there are thousands of them */
-/* A quarter of the time is for looks at processes that are not ready or hide their code, so much of it at once. The rest is for others'
- * names. What one look takes beyond LOOKS_DEBT_NS is not counted: it waited for a disk. */
+/* A quarter of the time is for looks at processes that are not ready or hide their code, so much of it at once. The
+ * rest is for others' names. What one look takes beyond LOOKS_DEBT_NS is not counted: it waited for a disk. */
 #define LOOKS_SHARE 4
 #define LOOKS_BURST_NS ((int64_t)(50 * NSEC_PER_MSEC))
 #define LOOKS_DEBT_NS ((int64_t)(250 * NSEC_PER_MSEC))
@@ -156,8 +156,8 @@ static void put_pending(struct runtimes *r, struct runtimes_entry *e, uint64_t l
 		forget_entry(r, e); /* its mappings are told again in half a minute */
 }
 
-/* Its code is hidden while its compiler writes, mostly for less than a millisecond. A runtime without a compiler may look
- * the same, so it is asked again some times only: HIDDEN_LOOKS, half a second in all. */
+/* Its code is hidden while its compiler writes, mostly for less than a millisecond. A runtime without a compiler may
+ * look the same, so it is asked again some times only: HIDDEN_LOOKS, half a second in all. */
 static void put_hidden(struct runtimes *r, struct runtimes_entry *e)
 {
 	if (e->hidden_looks < HIDDEN_LOOKS) /* no room: it is known anyway */

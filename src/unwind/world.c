@@ -6,7 +6,7 @@
 
 #include "base/io.h"
 
-#define DEAD_REACH 1024 /* how far in front of a frame's sp walkers read, and more */
+#define DEAD_REACH 1024    /* how far in front of a frame's sp walkers read, and more */
 #define STACK_REACH MIB(8) /* how far a stack goes on behind the end of its copy: RLIMIT_STACK as it comes */
 
 /* ---- mappings and rows ---- */

@@ -39,7 +39,7 @@ struct world_live {
 int world_live_read(void *self, void *dst, uint32_t size, uint64_t at);
 
 /* Bytes of a stack, and for the rest (code, vDSO) the files that are mapped there: code that the process has changed or
- * written itself is not seen. */
+ * written itself is not seen. Of a read that begins in front of the stack that part is zeros. */
 struct world_copy {
 	const uint8_t *stack;
 	uint64_t at;

@@ -44,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct abi_code_range ranges[ABI_CODE_RANGES + 1] = { 0 };
 	int count = php_compiled_ranges(maps, ranges);
 
-	must((count >= 0 || count == -EAGAIN) && count <= ABI_CODE_RANGES && !ranges[ABI_CODE_RANGES].low && !ranges[ABI_CODE_RANGES].size);
+	must((count >= 0 || count == -EAGAIN) && count <= ABI_CODE_RANGES && !ranges[ABI_CODE_RANGES].low &&
+	     !ranges[ABI_CODE_RANGES].size);
 	for (int i = 0; i < count; i++) {
 		must(ranges[i].size && ranges[i].low + ranges[i].size > ranges[i].low);
 		must(is_line(maps, &ranges[i]));

@@ -2145,8 +2145,8 @@ static void ranges_follow(void **state)
 	fixture_close(&f);
 }
 
-/* Code that cannot be seen just now: what was known of it stays, and it is looked for again a moment later, though not for
- * ever. */
+/* Code that cannot be seen just now: what was known of it stays, and it is looked for again a moment later, though not
+ * for ever. */
 static void hidden_code_is_looked_for_again(void **state)
 {
 	static const struct runtime *const only[] = { &fake_inline, NULL };
@@ -2196,7 +2196,8 @@ static void hidden_code_is_looked_for_again(void **state)
 	fixture_close(&f);
 }
 
-/* A child that comes while its parent's code is hidden: that is hidden in it, too, and it is looked for as in the parent. */
+/* A child that comes while its parent's code is hidden: that is hidden in it, too, and it is looked for as in the
+ * parent. */
 static void a_child_whose_code_is_hidden(void **state)
 {
 	static const struct runtime *const only[] = { &fake_inline, NULL };

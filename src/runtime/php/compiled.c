@@ -32,8 +32,8 @@ int php_compiled_ranges(struct str maps, struct abi_code_range *ranges)
 			continue;
 		if (is_compiled(&line, &before))
 			ranges[count++] = (struct abi_code_range){ .low = line.start, .size = line.end - line.start };
-		may_hide |= is_shared_memory(&line) && line.writable && !line.offset &&
-			    line.end - line.start >= SHARED_MIN;
+		may_hide |=
+			is_shared_memory(&line) && line.writable && !line.offset && line.end - line.start >= SHARED_MIN;
 		before = line;
 	}
 	return !count && may_hide ? -EAGAIN : count;
