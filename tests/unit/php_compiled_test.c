@@ -15,6 +15,10 @@ static void ranges(void **state)
 		int want;
 	} cases[] = {
 		{ "compiled code", SHARED CODE PROGRAM, 1 },
+		{ "in huge pages",
+		  "55abaea00000-55abb6a00000 rw-s 00000000 00:11 7 /anon_hugepage (deleted)\n"
+		  "55abb6a00000-55abb8a00000 r-xs 08000000 00:11 7 /anon_hugepage (deleted)\n" PROGRAM,
+		  1 },
 		{ "no opcache", PROGRAM, 0 },
 		{ "opcache alone, or code that is being written", SHARED PROGRAM, -EAGAIN },
 		{ "what workers of php-fpm share",

@@ -8,11 +8,13 @@
 #include "runtime/php/php_int.h"
 
 #define UNNAMED STR("/dev/zero")
+#define UNNAMED_HUGE STR("/anon_hugepage") /* of huge pages, which opcache takes when there are free ones */
 #define SHARED_MIN MIB(8) /* no opcache has less. Tables that php-fpm's and Apache's workers share are smaller */
 
 static bool is_shared_memory(const struct maps_line *line)
 {
-	return line->shared && line->deleted && line->inode && str_eq(line->path, UNNAMED);
+	return line->shared && line->deleted && line->inode &&
+	       (str_eq(line->path, UNNAMED) || str_eq(line->path, UNNAMED_HUGE));
 }
 
 static bool is_compiled(const struct maps_line *line, const struct maps_line *before)
