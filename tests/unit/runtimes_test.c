@@ -2107,13 +2107,38 @@ static void out_of_memory(void **state)
 	files_close(files);
 }
 
+/* fake_inline alone, ready in this process, with code at 0x10000000. */
+static struct program open_in_line(struct fixture *f)
+{
+	static const struct runtime *const only[] = { &fake_inline, NULL };
+	static const struct runtimes_config cfg = { .runtimes = only, .host_root = "", .clock = &clock_system };
+	struct program p;
+
+	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x10000000, .size = 4096 };
+	fixture_open(f);
+	runtimes_close(f->runtimes);
+	assert_int_equal(runtimes_open(&cfg, f->files, &f->runtimes), 0);
+	p = program_of(f, getpid(), 1);
+	see(f, &p);
+	wait_for(f, &p, RUNTIMES_READY);
+	return p;
+}
+
+static void wait_for_range(struct fixture *f, const struct program *p, uint64_t low)
+{
+	struct abi_runtimes head = { 0 };
+
+	for (int turn = 0; turn < PATIENCE_MS && (!head.range_count || head.ranges[0].low != low); turn++) {
+		usleep(1000);
+		assert_int_equal(runtimes_head(f->runtimes, p, &head), 0);
+	}
+	assert_int_equal(head.range_count, 1);
+	assert_int_equal(head.ranges[0].low, low);
+}
+
 /* A process that is known and has no new file: its code may lie elsewhere when its mappings have changed. */
 static void ranges_follow(void **state)
 {
-	static const struct runtime *const only[] = { &fake_inline, NULL };
-	const struct runtimes_config cfg = { .runtimes = only, .host_root = "", .clock = &clock_system };
-	const struct timespec pause = { .tv_nsec = NSEC_PER_MSEC };
-	struct abi_runtimes head = { 0 };
 	struct fixture f = { 0 };
 	union {
 		struct abi_fake fake;
@@ -2122,22 +2147,11 @@ static void ranges_follow(void **state)
 	struct program p;
 
 	(void)state;
-	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x10000000, .size = 4096 };
-	fixture_open(&f);
-	runtimes_close(f.runtimes);
-	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
-	p = program_of(&f, getpid(), 1);
-	see(&f, &p);
-	wait_for(&f, &p, RUNTIMES_READY);
+	p = open_in_line(&f);
 	for (uint64_t low = 0x10000000; low <= 0x30000000; low += 0x10000000) {
 		fake_inline_state.low = low;
 		see(&f, &p);
-		for (int turn = 0; turn < PATIENCE_MS && (!head.range_count || head.ranges[0].low != low); turn++) {
-			nanosleep(&pause, NULL);
-			assert_int_equal(runtimes_head(f.runtimes, &p, &head), 0);
-		}
-		assert_int_equal(head.range_count, 1);
-		assert_int_equal(head.ranges[0].low, low);
+		wait_for_range(&f, &p, low);
 		assert_int_equal(runtimes_info(f.runtimes, &p, fake_inline.id, info.bytes), 0);
 		assert_int_equal(info.fake.low, low); /* it is told before */
 	}
@@ -2149,20 +2163,12 @@ static void ranges_follow(void **state)
  * for ever. */
 static void hidden_code_is_looked_for_again(void **state)
 {
-	static const struct runtime *const only[] = { &fake_inline, NULL };
-	const struct runtimes_config cfg = { .runtimes = only, .host_root = "", .clock = &clock_system };
 	struct abi_runtimes head = { 0 };
 	struct fixture f = { 0 };
 	struct program p;
 
 	(void)state;
-	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x10000000, .size = 4096 };
-	fixture_open(&f);
-	runtimes_close(f.runtimes);
-	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
-	p = program_of(&f, getpid(), 1);
-	see(&f, &p);
-	wait_for(&f, &p, RUNTIMES_READY);
+	p = open_in_line(&f);
 	fake_inline_state.hides = 1;
 	fake_inline_state.low = 0x20000000;
 	see(&f, &p);
@@ -2171,11 +2177,7 @@ static void hidden_code_is_looked_for_again(void **state)
 	assert_int_equal(head.range_count, 1);
 	assert_int_equal(head.ranges[0].low, 0x10000000);
 	fake_inline_state.hides = 0;
-	for (int turn = 0; turn < PATIENCE_MS && head.ranges[0].low != 0x20000000; turn++) {
-		usleep(1000);
-		assert_int_equal(runtimes_head(f.runtimes, &p, &head), 0);
-	}
-	assert_int_equal(head.ranges[0].low, 0x20000000);
+	wait_for_range(&f, &p, 0x20000000);
 	fake_inline_state.hides = 1;
 	see(&f, &p);
 	usleep(2000000); /* half a second is enough */
@@ -2187,11 +2189,7 @@ static void hidden_code_is_looked_for_again(void **state)
 	see(&f, &p);
 	usleep(20000);
 	fake_inline_state.hides = 0;
-	for (int turn = 0; turn < PATIENCE_MS && head.ranges[0].low != 0x30000000; turn++) {
-		usleep(1000);
-		assert_int_equal(runtimes_head(f.runtimes, &p, &head), 0);
-	}
-	assert_int_equal(head.ranges[0].low, 0x30000000);
+	wait_for_range(&f, &p, 0x30000000);
 	fake_inline_state = (struct fake_inline_state){ 0 };
 	fixture_close(&f);
 }
@@ -2200,21 +2198,12 @@ static void hidden_code_is_looked_for_again(void **state)
  * parent. */
 static void a_child_whose_code_is_hidden(void **state)
 {
-	static const struct runtime *const only[] = { &fake_inline, NULL };
-	const struct runtimes_config cfg = { .runtimes = only, .host_root = "", .clock = &clock_system };
-	struct abi_runtimes head = { 0 };
 	struct fixture f = { 0 };
 	struct program parent, child;
 	pid_t pid;
 
 	(void)state;
-	fake_inline_state = (struct fake_inline_state){ .ready = 1, .version = 1, .low = 0x10000000, .size = 4096 };
-	fixture_open(&f);
-	runtimes_close(f.runtimes);
-	assert_int_equal(runtimes_open(&cfg, f.files, &f.runtimes), 0);
-	parent = program_of(&f, getpid(), 1);
-	see(&f, &parent);
-	wait_for(&f, &parent, RUNTIMES_READY);
+	parent = open_in_line(&f);
 	fake_inline_state.hides = 1;
 	pid = fork();
 	if (pid == 0) {
@@ -2229,12 +2218,7 @@ static void a_child_whose_code_is_hidden(void **state)
 	see(&f, &parent);
 	runtimes_share(f.runtimes, &child, &parent);
 	wait_for(&f, &child, RUNTIMES_READY);
-	for (int turn = 0; turn < PATIENCE_MS && (!head.range_count || head.ranges[0].low != 0x20000000); turn++) {
-		usleep(1000);
-		assert_int_equal(runtimes_head(f.runtimes, &child, &head), 0);
-	}
-	assert_int_equal(head.range_count, 1);
-	assert_int_equal(head.ranges[0].low, 0x20000000);
+	wait_for_range(&f, &child, 0x20000000);
 	end(pid);
 	fake_inline_state = (struct fake_inline_state){ 0 };
 	fixture_close(&f);
