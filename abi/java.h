@@ -77,7 +77,7 @@ struct abi_java {
 	__u8 call_stub_before, call_stub_ret, call_stub_after;
 	__u8 reserved;
 	__u64 oop_base;
-	__u64 continuation_return; /* CHUNKS: into what begins a virtual thread; 0: not known (21) */
+	__u64 continuation_return_at; /* CHUNKS: where it stands into what virtual threads begin; 0: not known (21) */
 	/* On the walker's side, the host says 0: frames are in a chunk of a virtual thread. */
 	__u64 chunk, chunk_end; /* chunk_end: where its last frame ends; 0: frames are on the stack */
 	__u64 chunk_link;       /* where an interpreted frame has its caller's frame pointer; 0: below sp */

@@ -80,7 +80,7 @@ WALK_FN int walk_java_chunks(struct walk *w)
 {
 	struct abi_java *info = walk_java_info(w);
 	struct walk_pair caller;
-	__u64 chunk, thread = 0, top = info->chunk_entry;
+	__u64 chunk, begin = 0, thread = 0, top = info->chunk_entry;
 	int compressed;
 
 	if (info->chunk_end) {
@@ -90,8 +90,10 @@ WALK_FN int walk_java_chunks(struct walk *w)
 			return 0;
 		info->chunk_end = 0;
 		w->leapt = 1;
-		if (info->continuation_return) { /* the frame that began it is seen, too */
-			walk_move_in_line(w, info->continuation_return, info->chunk_entry, 0);
+		if (info->continuation_return_at && walk_read(w, &begin, sizeof(begin), info->continuation_return_at))
+			return 1;
+		if (begin) { /* the frame that began it is seen, too */
+			walk_move_in_line(w, begin, info->chunk_entry, 0);
 			return 0;
 		}
 		if (walk_stack_pair(w, info->chunk_entry + WALK_JAVA_ENTRY_FP, &caller) ||

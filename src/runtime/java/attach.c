@@ -63,7 +63,7 @@ int java_learn_process(const struct runtime_target *target, const void *info, vo
 	int r = l ? java_layout_of(target->of_file, target, l) : -ENOMEM;
 
 	(void)info;
-	if (r == -ENOMEM) {
+	if (r < 0 && r != -ENOTSUP && r != -EBADMSG) { /* it may be read the next time */
 		free(l);
 		return r;
 	}
@@ -489,8 +489,8 @@ static void attach_references(const struct attaching *a)
 	    read_word(a, l->oop_base + a->bias, &base) < 0 ||
 	    java_read(&a->memory, &shift, sizeof(shift), l->oop_shift + a->bias) < 0 || shift > 7)
 		return;
-	if (l->continuation_return)
-		ignore(read_word(a, l->continuation_return + a->bias, &a->info->continuation_return) < 0);
+	if (l->continuation_return) /* the JVM writes it when it starts its first virtual thread */
+		a->info->continuation_return_at = l->continuation_return + a->bias;
 	a->info->oop_base = base;
 	a->info->oop_shift = (__u16)shift;
 	a->info->flags |= ABI_JAVA_CHUNKS;
