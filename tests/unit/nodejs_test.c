@@ -553,6 +553,38 @@ static void names_gone(void **state)
 	}
 }
 
+/* A name stands behind the local variables, however many there are. */
+static void names_behind_many_variables(void **state)
+{
+	static const struct {
+		uint8_t major, minor;
+		uint64_t locals, at; /* words behind the count of them */
+	} cases[] = { { 9, 4, 74, 148 }, { 9, 4, 80, 160 }, { 10, 2, 74, 148 }, { 10, 2, 80, 81 } };
+	const struct runtime_target target = { .read = memory_read };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct nodejs_layout layout = layout_of_scopes(cases[i].major, cases[i].minor);
+		const __u64 words[ABI_NODEJS_SFI_WORDS] = { 0, 0, MEMORY + ABI_NODEJS_TAG };
+		const uint64_t scope = layout.version.scope_words;
+		scoped(buf_release) struct buf room = BUF_INIT(KIB(8));
+		struct memory m = { 0 };
+		struct runtime_target of_case = target;
+		const struct nodejs_heap h = { .target = &of_case, .layout = &layout };
+		struct nodejs_function f;
+
+		of_case.self = &m;
+		put(&m, 0, MEMORY + 0x780 + ABI_NODEJS_TAG); /* maps: of scopes, strings */
+		put(&m, 0x788, (uint64_t)TYPE_SCOPE << 32);
+		put(&m, 0x148, 8ULL << 32);
+		put_source(&m, 0x700, "outer");
+		put(&m, scope + layout.scope_locals * 8, cases[i].locals << 32);
+		put(&m, scope + (layout.scope_first + cases[i].at) * 8, MEMORY + 0x700 + ABI_NODEJS_TAG);
+		assert_int_equal(nodejs_function_read(&h, words, &room, &f), 0);
+		assert_true(str_eq(str_n(room.ptr + f.name_at, f.name_len), STR("outer")));
+	}
+}
+
 /* What is mapped ends behind the scope, as it does at the end of a page of V8's heap. */
 static void scopes_at_the_end(void **state)
 {
@@ -986,6 +1018,7 @@ int main(void)
 		cmocka_unit_test(budget),
 		cmocka_unit_test(script_lines),
 		cmocka_unit_test(names_gone),
+		cmocka_unit_test(names_behind_many_variables),
 		cmocka_unit_test(scopes_at_the_end),
 		cmocka_unit_test(texts_that_change),
 		cmocka_unit_test(hostile_strings),

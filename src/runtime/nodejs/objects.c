@@ -440,7 +440,7 @@ struct nodejs_place nodejs_place_of(const struct nodejs_lines *lines, uint32_t p
 
 #define SCOPE_WORDS 10         /* looked at behind the local variables, of which it may have fewer */
 #define PAGE KIB(4)            /* at least: what is mapped ends at a multiple of it */
-#define SCOPE_LOCALS_INLINE 75 /* more have their names in a table: V8, src/objects/scope-info.h */
+#define SCOPE_LOCALS_INLINE 75 /* from V8 10 on more have their names in a table: V8, src/objects/scope-info.h */
 #define SCOPE_LOCALS_MAX (1U << 20)
 
 static bool is_small(uint64_t word)
@@ -506,6 +506,14 @@ static int scope_words(const struct nodejs_heap *h, uint64_t scope, uint64_t at,
 	return r;
 }
 
+/* Words of the local variables: a name and a property each, or all names in a table. */
+static uint64_t words_of_locals(const struct nodejs_layout *l, uint64_t count)
+{
+	bool is_table = l->version.major >= 10 && count >= SCOPE_LOCALS_INLINE;
+
+	return is_table ? 1 + count : 2 * count;
+}
+
 static int scope_read(const struct nodejs_heap *h, uint64_t scope, struct buf *room, struct nodejs_function *out,
 		      int64_t *first)
 {
@@ -518,8 +526,7 @@ static int scope_read(const struct nodejs_heap *h, uint64_t scope, struct buf *r
 		return r;
 	if (!is_small(locals) || locals >> 32 > SCOPE_LOCALS_MAX)
 		return -EBADMSG;
-	locals >>= 32;
-	at = (uint64_t)l->scope_first + (locals < SCOPE_LOCALS_INLINE ? 2 * locals : 1 + locals);
+	at = (uint64_t)l->scope_first + words_of_locals(l, locals >> 32);
 	r = scope_words(h, scope, scope - ABI_NODEJS_TAG + l->version.scope_words + at * 8, words);
 	if (r < 0)
 		return r;
