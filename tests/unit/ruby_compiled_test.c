@@ -25,7 +25,17 @@ static void ranges(void **state)
 		  "7f0000011000-7f0004000000 ---p 00000000 00:00 0" NAMED LIBRARY,
 		  1, 0x7f0000000000, 0x4000000 },
 		{ "not executable yet", "7f0000000000-7f0004000000 ---p 00000000 00:00 0" NAMED, 0, 0, 0 },
-		{ "as it is being written", "7f56b5e6c000-7f56c5e6c000 rw-p 00000000 00:00 0 \n", 0, 0, 0 },
+		{ "as it is being written", "7f56b5e6c000-7f56c5e6c000 rw-p 00000000 00:00 0 \n", -EAGAIN, 0, 0 },
+		{ "not so another's", "7f56b5e6c000-7f56c5e6c000 rw-p 00000000 00:00 0    [heap]\n", 0, 0, 0 },
+		{ "a page of it is being written",
+		  "7f0000000000-7f0000080000 r-xp 00000000 00:00 0 \n7f0000080000-7f0000081000 rw-p 00000000 00:00 0 \n"
+		  "7f0000081000-7f0000180000 r-xp 00000000 00:00 0 \n7f0000180000-7f0000190000 rw-p 00000000 00:00 0 "
+		  "\n",
+		  1, 0x7f0000000000, 0x180000 },
+		{ "much data lies between two",
+		  "7f0000000000-7f0000100000 r-xp 00000000 00:00 0 \n7f0000100000-7f0000200000 rw-p 00000000 00:00 0 \n"
+		  "7f0000200000-7f0000210000 r-xp 00000000 00:00 0 \n",
+		  1, 0x7f0000000000, 0x100000 },
 		{ "a small one is another's", "7f56b5e6c000-7f56b5e6d000 r-xp 00000000 00:00 0 \n" LIBRARY, 0, 0, 0 },
 		{ "what can be written at the same time, too", "7f56b5e6c000-7f56c5e6c000 rwxp 00000000 00:00 0 \n", 0,
 		  0, 0 },
