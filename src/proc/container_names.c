@@ -150,7 +150,8 @@ static void list_all(struct containers *c)
 	pthread_mutex_unlock(&c->lock);
 	r = engines_ask(c->engines, ASK_TIMEOUT_NS, &c->ends, take_answer, c);
 	pthread_mutex_lock(&c->lock);
-	count_tries(c);
+	if (r > 0) /* an engine that is just being started again does not say that it knows none */
+		count_tries(c);
 	c->listed = true;
 	c->next_list_ns = now_ns() + (r > 0 ? LIST_PERIOD_NS : LIST_PERIOD_DEAD_NS);
 	atomic_fetch_add(&c->generation, 1);

@@ -87,6 +87,12 @@ static void copy_text(char **to, const char *from)
 
 void entry_copy_group(struct entry *e, const struct entry *from)
 {
+	if (!e->pub.container && from->pub.container) {
+		memcpy(e->pub.container_id, from->pub.container_id, sizeof(e->pub.container_id));
+		copy_text(&e->pub.container, from->pub.container);
+		e->name_pending = from->name_pending;
+		e->name_generation = from->name_generation;
+	}
 	copy_text(&e->pub.unit, from->pub.unit);
 	copy_text(&e->pub.pod, from->pub.pod);
 	copy_text(&e->machine, from->machine);
@@ -176,8 +182,6 @@ struct entry *entry_get(struct proc_table *t, uint32_t pid, uint64_t start_ns, u
 	if (!e || !before)
 		return e;
 	e->pub.parent_pid = before->pub.parent_pid;
-	memcpy(e->pub.container_id, before->pub.container_id, sizeof(e->pub.container_id));
-	e->pub.container = before->pub.container ? str_dup(str_of(before->pub.container)) : NULL;
 	entry_copy_group(e, before);
 	e->pub.born_ns = t->event_ns ? t->event_ns : proc_clock_ns(); /* its exec record may be still to come */
 	e->pub.generation = before->pub.generation + (is_before(&before->pub, &e->pub) ? 1 : 0);

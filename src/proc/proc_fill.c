@@ -123,18 +123,20 @@ static void read_group(struct proc_table *t, struct entry *e, int dir)
 	struct workload_group group;
 
 	buf_clear(&t->scratch);
-	if ((e->pub.container && !want_path) || io_read_file_at(dir, "cgroup", &t->scratch) < 0)
+	if ((e->pub.container && e->pub.pod && !want_path) || io_read_file_at(dir, "cgroup", &t->scratch) < 0)
 		return;
 	workload_group_parse(buf_str(&t->scratch), &group);
 	replace(&e->pub.unit, group.unit);
 	replace(&e->machine, group.container);
 	if (want_path)
 		replace(&e->cgroup, group.path);
-	if (!group.container_id[0] || e->pub.container)
+	if (!group.container_id[0])
 		return;
-	memcpy(e->pub.container_id, group.container_id, sizeof(e->pub.container_id));
-	set_container(t, e);
-	if (group.is_pod)
+	if (!e->pub.container) {
+		memcpy(e->pub.container_id, group.container_id, sizeof(e->pub.container_id));
+		set_container(t, e);
+	}
+	if (group.is_pod && !e->pub.pod) /* what starts a container is in it before it has its environment */
 		read_pod(t, e, dir);
 }
 
@@ -229,10 +231,6 @@ static const struct entry *find_origin(struct proc_table *t, const struct entry 
 static int take_over(struct proc_table *t, struct entry *e, const struct entry *origin)
 {
 	e->pub.is_kernel = origin->pub.is_kernel;
-	if (!e->pub.container && origin->pub.container) {
-		memcpy(e->pub.container_id, origin->pub.container_id, sizeof(e->pub.container_id));
-		e->pub.container = str_dup(str_of(origin->pub.container));
-	}
 	entry_copy_group(e, origin);
 	if (!e->argv && origin->argv) {
 		e->argv = malloc(origin->argv_size);

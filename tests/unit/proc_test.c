@@ -1195,6 +1195,23 @@ static void assert_service(const char *dir, const struct service_rules *rules, c
 	files_close(f);
 }
 
+/* What a container begins with ("runc init") has none of its environment; its program, after the exec, has. */
+static void assert_pod_after_exec(const char *dir)
+{
+	const struct proc_config cfg = { .host_root = dir, .container_socket = "/nowhere.sock" };
+	struct proc_table *t;
+	struct files *f;
+
+	put_file(dir, "environ", STR("PATH=/bin\0"));
+	assert_int_equal(files_open(4, &f), 0);
+	assert_int_equal(proc_table_open(&cfg, f, &t), 0);
+	assert_null(proc_get(t, 77, 50 * NSEC_PER_SEC, 1, comm)->pod);
+	put_file(dir, "environ", STR("PATH=/bin\0HOSTNAME=shop-1\0"));
+	assert_string_equal(proc_get(t, 77, 50 * NSEC_PER_SEC, 2, comm)->pod, "shop-1");
+	proc_table_close(t);
+	files_close(f);
+}
+
 static void services_come_from_files(void **state)
 {
 	static const char *const names[] = { "stat", "status", "cgroup", "maps", "exe", "cmdline", "environ", "" };
@@ -1213,6 +1230,7 @@ static void services_come_from_files(void **state)
 	put_file(dir, "cgroup", STR("0::/kubepods/burstable/podx/" A64 "\n"));
 	put_file(dir, "environ", STR("PATH=/bin\0HOSTNAME=shop-1\0"));
 	assert_service(dir, NULL, "shop-1", WORKLOAD_POD);
+	assert_pod_after_exec(dir);
 	put_file(dir, "cgroup", STR("0::/system.slice/db.service\n"));
 	assert_service(dir, NULL, "db", WORKLOAD_UNIT);
 	put_file(dir, "cgroup", STR("0::/batch/1\n"));
