@@ -58,6 +58,7 @@ void full_walk_free(struct full_walk *f)
 static const struct cfi_file *get_file(struct full_walk *f, uint32_t id)
 {
 	struct open_file *o = &f->open[0];
+	int r;
 
 	for (size_t i = 0; i < OPEN_MAX; i++) {
 		if (f->open[i].id == id) {
@@ -70,7 +71,10 @@ static const struct cfi_file *get_file(struct full_walk *f, uint32_t id)
 	close_file(o);
 	o->id = id;
 	o->used = ++f->clock;
-	o->is_usable = elf_file_open(f->files, id, &o->file) == 0 && cfi_file_open(&o->file.elf, &o->cfi) == 0;
+	r = elf_file_open(f->files, id, &o->file);
+	o->is_usable = r == 0 && cfi_file_open(&o->file.elf, &o->cfi) == 0;
+	if (r < 0 && !files_error_is_final(r))
+		o->id = 0; /* it is opened again for the next frame */
 	return o->is_usable ? &o->cfi : NULL;
 }
 
