@@ -197,12 +197,17 @@ static bool has_attached(const struct runtimes_entry *e, const struct runtimes_p
 	return e->attached_count == RUNTIMES_ATTACHED_MAX;
 }
 
-/* A runtime that makes code may do so elsewhere from now on: V8 reserves a range for each new isolate. */
-static bool may_sync(const struct runtimes_entry *e)
+/* A runtime that makes code may do so elsewhere from now on: V8 reserves a range for each new isolate. One that was
+ * refused because of what it looked like may look otherwise. */
+static bool may_change(const struct runtimes_entry *e)
 {
-	for (size_t i = 0; i < e->attached_count; i++)
-		if (e->attached[i].state == RUNTIMES_READY && e->attached[i].probed->binary->runtime->code_moves)
+	for (size_t i = 0; i < e->attached_count; i++) {
+		const struct runtimes_attached *a = &e->attached[i];
+
+		if ((a->state == RUNTIMES_READY && a->probed->binary->runtime->code_moves) ||
+		    (a->state == RUNTIMES_REFUSED && a->doubt_ns))
 			return true;
+	}
 	return false;
 }
 
@@ -214,7 +219,7 @@ static bool is_known(struct runtimes *r, const struct program *p, const struct m
 
 	pthread_mutex_lock(&r->lock);
 	e = runtimes_entry_find(r, p);
-	known = e && !may_sync(e);
+	known = e && !may_change(e);
 	for (size_t i = 0; known && i < maps->count; i++) {
 		const struct runtimes_probed *probed = maps->items[i].kind == PROC_PLACE_FILE
 							       ? runtimes_files_get(&r->probed, maps->items[i].file_id)

@@ -315,19 +315,49 @@ static int learn_file(const struct runtimes_probed *probed, struct runtime_targe
  * the two sees other bytes of the file where the runtime's data will be. Only what lasts is believed, however late the
  * library was loaded, and the disk that it comes from may be slow. */
 #define DOUBT_NS (3 * NSEC_PER_SEC)
+#define DOUBT_AGAIN 10 /* so many times as long after that it is looked at again: it may have stood still meanwhile */
 
-/* A pointer may lead to what is not mapped yet, too. Two doubts with another answer in between do not add up. */
+static uint64_t doubt_ns(const struct runtimes *r)
+{
+	return r->cfg.doubt_ns ? r->cfg.doubt_ns : DOUBT_NS;
+}
+
+/* What a look at such a moment says. A pointer may lead to what is not mapped yet, too. */
+static bool may_pass(int result)
+{
+	return result == -ENOTSUP || result == -EBADMSG || result == -EFAULT;
+}
+
+/* Two doubts with another answer in between do not add up. */
 static bool is_doubtful(struct runtimes *r, struct runtimes_attached *a, int result)
 {
-	uint64_t now = clock_monotonic_ns(r->clock), most_ns = r->cfg.doubt_ns ? r->cfg.doubt_ns : DOUBT_NS;
+	uint64_t now = clock_monotonic_ns(r->clock);
 
-	if (result != -ENOTSUP && result != -EBADMSG && result != -EFAULT) {
+	if (!may_pass(result)) {
 		a->doubt_ns = 0;
 		return false;
 	}
 	if (!a->doubt_ns)
 		a->doubt_ns = now;
-	return now - a->doubt_ns < most_ns;
+	return now - a->doubt_ns < doubt_ns(r);
+}
+
+/* @result: why */
+static void refuse(struct runtimes *r, struct runtimes_attached *a, int result)
+{
+	a->doubt_ns = may_pass(result) ? clock_monotonic_ns(r->clock) : 0; /* it is pending: nobody else looks */
+	set_state(r, a, RUNTIMES_REFUSED);
+}
+
+void runtimes_doubt_again(struct runtimes *r, struct runtimes_entry *e)
+{
+	for (size_t i = 0; i < e->attached_count; i++) {
+		struct runtimes_attached *a = &e->attached[i];
+
+		if (a->state == RUNTIMES_REFUSED && a->doubt_ns &&
+		    clock_monotonic_ns(r->clock) - a->doubt_ns >= DOUBT_AGAIN * doubt_ns(r))
+			set_state(r, a, RUNTIMES_PENDING);
+	}
 }
 
 /* Return: 0: ready, or never will be; -EAGAIN: later; -ENOSPC: when another one has ended; -ESRCH: the process is gone.
@@ -379,7 +409,7 @@ static int attach(struct runtimes *r, struct runtimes_entry *e, struct runtimes_
 			      : result == -ENOSYS ? "is not read by this sampler"
 			      : why[0]            ? why
 						  : "is not laid out as its version should be");
-		set_state(r, a, RUNTIMES_REFUSED);
+		refuse(r, a, result);
 		return 0;
 	}
 }

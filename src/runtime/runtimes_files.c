@@ -191,10 +191,10 @@ static void note_failure(struct runtimes *r, uint32_t file_id)
 }
 
 /* With the lock held: what came of a look. Return: what is known of the file now. */
-static const struct runtimes_probed *settle(struct runtimes *r, uint32_t file_id, int result,
+static const struct runtimes_probed *settle(struct runtimes *r, uint32_t file_id, unsigned int look, int result,
 					    const struct runtimes_probed *found)
 {
-	if (result < 0 && !files_error_is_final(result)) {
+	if ((result < 0 && !files_error_is_final(result)) || (result == 0 && look & RUNTIMES_LOOK_BLIND)) {
 		note_failure(r, file_id);
 		return &runtimes_nothing; /* for now */
 	}
@@ -219,7 +219,7 @@ const struct runtimes_probed *runtimes_probe(struct runtimes *r, uint32_t file_i
 	if (result == -EAGAIN || result == -EINPROGRESS)
 		return result == -EAGAIN ? NULL : &runtimes_unfinished;
 	pthread_mutex_lock(&r->lock);
-	known = settle(r, file_id, result, found);
+	known = settle(r, file_id, look, result, found);
 	pthread_mutex_unlock(&r->lock);
 	if (known != found)
 		probed_free(found);

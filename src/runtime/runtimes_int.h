@@ -60,7 +60,8 @@ struct runtimes_attached {
 	uint8_t *info;      /* owned */
 	void *learnt;       /* the worker's: of runtime.learn_process(), owned */
 	uint64_t effort;    /* runtime_target.effort; forks go on counting */
-	uint64_t doubt_ns;  /* since when it does not look like its version; 0: it does, or cannot be told yet */
+	uint64_t doubt_ns;  /* since when it does not look like its version; 0: it does, or cannot be told yet. REFUSED:
+			     * when that was; 0: for good */
 	uint32_t range_count;
 	struct abi_code_range ranges[ABI_CODE_RANGES]; /* as sync() said last */
 };
@@ -196,6 +197,7 @@ const struct runtimes_probed *runtimes_files_get(const struct runtimes_files *f,
 enum runtimes_look {                            /* flags */
 		     RUNTIMES_LOOK_PROGRAM = 1, /* at a main program; otherwise at a library */
 		     RUNTIMES_LOOK_LONG = 2,    /* 64 MiB of it may be read; otherwise processes wait */
+		     RUNTIMES_LOOK_BLIND = 4,   /* at what may be a main program; that it is none does not last */
 };
 
 /** runtimes_probe - the worker's and the looker's: what file @file_id is; reads the file until a look has told that.
@@ -238,6 +240,8 @@ void runtimes_add(struct runtimes *r, struct runtimes_entry *e, const struct run
 /** runtimes_attach - to all that are not ready. Return: 0: done; -EAGAIN: later; -ENOSPC: the sink has room for no more
  * processes; -ESRCH: the process is gone. */
 int runtimes_attach(struct runtimes *r, struct runtimes_entry *e, int dir) warn_unused;
+/** runtimes_doubt_again - those that were refused a while ago because of what they looked like are pending again */
+void runtimes_doubt_again(struct runtimes *r, struct runtimes_entry *e);
 /** runtimes_tell - the sink: @info is what its walker needs. Return: 0 or -errno. */
 int runtimes_tell(struct runtimes *r, struct runtimes_entry *e, struct runtimes_attached *a, const uint8_t *info,
 		  uint32_t size) warn_unused;

@@ -399,8 +399,8 @@ static void see_long(struct runtimes *r, const struct runtimes_message *m, uint3
 static bool see_file(struct runtimes *r, struct runtimes_message *m, struct runtimes_seen *s, uint32_t program, int dir,
 		     bool *has_runtime)
 {
-	const struct runtimes_probed *probed =
-		runtimes_probe(r, s->file_id, s->file_id == program ? RUNTIMES_LOOK_PROGRAM : 0);
+	unsigned int how = !program ? RUNTIMES_LOOK_BLIND : s->file_id == program ? RUNTIMES_LOOK_PROGRAM : 0;
+	const struct runtimes_probed *probed = runtimes_probe(r, s->file_id, how);
 	struct runtimes_entry *e;
 	size_t before;
 
@@ -453,8 +453,10 @@ static void see(struct runtimes *r, struct runtimes_message *m)
 		e->hidden_looks = 0;
 	if (e && e->is_pending)
 		hasten(r, e);
-	else if (e && e->attached_count && !was_looked_at)
+	else if (e && e->attached_count && !was_looked_at) {
+		runtimes_doubt_again(r, e);
 		look(r, e); /* code of its runtimes may lie elsewhere now */
+	}
 }
 
 /* A tick within the exec has the new program's exec id already, and a quick worker tells the sink of it then; at the
@@ -504,7 +506,8 @@ static void share(struct runtimes *r, const struct program *child, const struct 
 		to->attached[i] = from->attached[i];
 		to->attached[i].info = NULL;
 		to->attached[i].learnt = NULL;
-		to->attached[i].doubt_ns = 0;
+		if (to->attached[i].state != RUNTIMES_REFUSED)
+			to->attached[i].doubt_ns = 0;
 		if (to->attached[i].state == RUNTIMES_READY)
 			to->attached[i].state = RUNTIMES_PENDING;
 	}

@@ -1366,6 +1366,31 @@ static void refuses(void **state)
 	fixture_close(&f);
 }
 
+/* A process stood still while it started, and looked wrong for longer than a doubt lasts. */
+static void refused_is_looked_at_again(void **state)
+{
+	struct fixture f = { .doubt_ns = SHORT_DOUBT_NS };
+	struct program p;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	pid = start_unready(NO_VERSION);
+	tell_child(pid, &fake_runtime_state.ready, 1);
+	p = program_of(&f, pid, 1);
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_REFUSED);
+	tell_child(pid, &fake_runtime_state.version, 1);
+	see(&f, &p);
+	usleep(50000);
+	wait_for(&f, &p, RUNTIMES_REFUSED); /* not so soon */
+	usleep((useconds_t)(SHORT_DOUBT_NS * 10 / 1000));
+	see(&f, &p);
+	wait_for(&f, &p, RUNTIMES_READY);
+	end(pid);
+	fixture_close(&f);
+}
+
 /* Another runtime's frames are all that this sampler takes: nothing is wrong with the process, and nothing of it is
  * seen. */
 static void another_runtimes_sampler(void **state)
@@ -2415,6 +2440,7 @@ int main(void)
 		cmocka_unit_test(what_passes_is_no_refusal),
 		cmocka_unit_test(doubts_do_not_add_up),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test(refused_is_looked_at_again),
 		cmocka_unit_test(another_runtimes_sampler),
 		cmocka_unit_test(what_is_learnt_stays),
 		cmocka_unit_test(threads_get_names_later),
