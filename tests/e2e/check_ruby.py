@@ -206,7 +206,7 @@ def judge(ruby, name, oracle, samples, compiled=False):
     tap.ok(judged and enough and rules <= BY_RULE * judged, f"{ruby.name}: {name}: stacks are legal", figures)
     tap.ok(bool(unlined) == compiled, f"{ruby.name}: {name}: the line is not known where compiled code runs, and only there", unlined)
     # Up to 2.7 the leaf can be what lay there before, in a frame that is not filled in yet: one in 5,000 is not seen to be so.
-    tap.ok(counts["wrong"] <= (0.0002 * judged if ruby.number < (3, 0) else 0), f"{ruby.name}: {name}: no wrong stack that is not flagged", counts["wrong"])
+    tap.ok(at_most(counts["wrong"], judged, 0.0002) if ruby.number < (3, 0) else not counts["wrong"], f"{ruby.name}: {name}: no wrong stack that is not flagged", counts["wrong"])
     spent, collected = ruby.collected[load]
     if load in LOADS_THAT_COLLECT:
         shown, own = collecting / HZ / spent, collected / spent
